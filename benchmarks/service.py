@@ -207,7 +207,7 @@ def pacing(table: Table, address: str, script: Path) -> None:
     p90 = statistics.median(load.p90 for load in loads)
     rate = statistics.median(load.rate for load in loads)
     table.add_row(
-        f"p90 at {rate:,.0f} requests per second, ms", f"{1000 * p90:.2f}", "", "", _verdict(p90 <= 2.5e-3, "2.5")
+        f"p90 at {rate:,.0f} requests per second, ms", f"{1000 * p90:.2f}", "", "", _verdict(p90 <= 1.5e-3, "1.5")
     )
 
 

@@ -121,7 +121,13 @@ def test_options_lists_the_methods(service: Service, path: str, methods: str) ->
 
 def test_an_unknown_address_has_no_options(service: Service) -> None:
     assert service.code("OPTIONS", "/v1/none", 404) == "not_found"
-    assert service.client.options("/").status_code == 405
+
+
+@pytest.mark.parametrize("path", ["/", "/docs", "/openapi.json"])
+def test_a_file_has_options(service: Service, path: str) -> None:
+    response = service.client.options(path)
+    assert (response.status_code, response.headers["allow"]) == (204, "GET, HEAD, OPTIONS")
+    assert service.client.post(path).headers["allow"] == response.headers["allow"]
 
 
 def test_every_response_has_an_id_of_its_own(service: Service) -> None:
@@ -159,6 +165,14 @@ def test_the_trace_of_the_caller_is_logged(service: Service, header: str, logged
     with structlog.testing.capture_logs() as lines:
         service("PUT", "/v1/users/ann/baskets/9", json={"items": ["tea"]}, headers={"traceparent": header})
     assert [(line["event"], line.get("trace")) for line in lines] == [("response", logged)]
+
+
+@pytest.mark.parametrize(("flags", "logged"), [("00", 0), ("01", 1), ("02", 0), ("ff", 1)])
+def test_a_read_is_logged_if_the_caller_records_its_trace(service: Service, flags: str, logged: int) -> None:
+    header = f"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-{flags}"
+    with structlog.testing.capture_logs() as lines:
+        service("GET", "/v1/users/ann/recommendations", headers={"traceparent": header})
+    assert [line["trace"] for line in lines] == ["4bf92f3577b34da6a3ce929d0e0e4736"] * logged
 
 
 def test_pipelined_responses_keep_their_order(service: Service) -> None:

@@ -3,6 +3,7 @@
 A scenario of server, limits and logs.
 """
 
+import gc
 import socket
 import threading
 import time
@@ -96,6 +97,22 @@ def test_rejected_heads(service: Service, start: bytes) -> None:
         response = read_all(connection)
     assert response.startswith(b"HTTP/1.1 400 ")
     assert error_code(response) == "malformed_request"
+    assert b"x-request-id: " in response
+
+
+def test_rejected_heads_leave_no_garbage(tmp_path: Path) -> None:
+    """Nothing of a connection remains after its end, even while Python looks for no garbage."""
+    with serving(make_shop(tmp_path / "shop.db")) as service:
+        gc.collect()
+        gc.disable()
+        try:
+            for start in (b"no request\r\n\r\n", PING[:-2] + b"a: " + b"x" * 80_000 + b"\r\n\r\n"):
+                with connected(service) as connection:
+                    connection.sendall(start)
+                    assert error_code(read_all(connection)) == "malformed_request"
+            until(lambda: not any(isinstance(each, servers.Connection) for each in gc.get_objects()))
+        finally:
+            gc.enable()
 
 
 def test_two_lengths_of_a_body(service: Service) -> None:

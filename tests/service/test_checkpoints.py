@@ -15,7 +15,7 @@ from tests.store.test_witness import SmallWitness
 from tests.store.test_witness import address as address  # the fixture
 
 import unbasket as ub
-from unbasket.service.companions import CheckpointPublisher
+from unbasket.service.background_tasks import CheckpointPublisher
 from unbasket.verifier import read_checkpoint, verify
 
 
@@ -89,7 +89,7 @@ def test_a_witness_must_be_there_at_the_start(db: Path, folder: Path) -> None:
 @pytest.fixture
 def published(db: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ub.store.DurableRecommender]:
     """Run a publisher that hardly waits."""
-    monkeypatch.setattr("unbasket.service.companions.INTERVAL", 0.01)
+    monkeypatch.setattr("unbasket.service.background_tasks.INTERVAL", 0.01)
     publisher = CheckpointPublisher()
     with ub.open(make_shop(db), witness=folder) as rec:
         thread = threading.Thread(target=publisher.run, args=(rec,))

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 import structlog
 
-from unbasket.service.clock import Clock, clock_of
+from unbasket.service.clock import Clock
 
 NOW = 1_800_000_000.0
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    return clock_of(tmp_path / "shop.db")
+    return tmp_path / "shop.db-clock"
 
 
 def set_clock(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:

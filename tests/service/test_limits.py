@@ -30,6 +30,14 @@ def test_a_rate_allows_a_burst(tmp_path: Path) -> None:
         until(lambda: service.client.get("/v1/popular").status_code == 200)
 
 
+def test_unreadable_requests_count_against_their_address(tmp_path: Path) -> None:
+    with serving(make_shop(tmp_path / "shop.db"), public_rate=1, rate=1) as service:
+        found = [service.send_raw(b"no request\r\n\r\n") for _ in range(6)]
+    assert found[0].startswith(b"HTTP/1.1 400 ")
+    assert sum(response.startswith(b"HTTP/1.1 429 ") for response in found) >= 3
+    assert all(b"connection: close" in response for response in found)
+
+
 def test_each_key_and_each_shopper_has_its_own_rate(tmp_path: Path) -> None:
     access = KeyFile.new()
     busy, quiet = access.add("busy", ["read"]), access.add("quiet", ["read"])

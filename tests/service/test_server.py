@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from typing import Any
 import pytest
 from tests.cli.running import PROGRAM, run
 from tests.limits import FEW_FILES
-from tests.service.process import Service, ask, failing, running, until
+from tests.service.process import Process, Service, ask, ending, failing, running, until
 
 import unbasket as ub
 from unbasket.datasets import generate
@@ -26,6 +27,24 @@ BASKET_PATH = "/v1/users/{}/baskets/{}"
 
 
 _JSON = {"Content-Type": "application/json"}
+
+WITHOUT_THREADS = """
+import sys, threading
+from contextlib import nullcontext, suppress
+from pathlib import Path
+from unbasket.service.server import free_address, run
+from unbasket.service.settings import Settings
+
+def refuse(thread):
+    raise RuntimeError("can't start new thread")
+
+def ready(*_):
+    threading.Thread.start = refuse
+
+bar = lambda text: nullcontext(lambda done, total: None)
+with suppress(RuntimeError):  # asyncio itself starts a thread at the end of its loop
+    run(Settings(db=Path(sys.argv[1])), free_address("127.0.0.1", 0), bar=bar, ready=ready, log=sys.stderr.buffer)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -225,6 +244,17 @@ def test_a_closed_terminal_stops_the_service(db: Path) -> None:
         process.send_signal(signal.SIGHUP)
         assert process.wait(60) == 0
     assert not db.with_name("shop.db-wal").exists()
+
+
+def test_without_further_threads_it_responds_and_ends(db: Path) -> None:
+    script = db.with_name("serve.py")
+    script.write_text(WITHOUT_THREADS)
+    with ending(Process([sys.executable, script, db], os.environ, db.with_name("service.log"))) as service:
+        assert service.ask("PUT", BASKET_PATH.format("ann", 1), {"items": ["tea"]})[0] == 200
+        assert service.ask("GET", "/v1/users/ann/recommendations")[0] == 200
+        assert service.ask("GET", "/v1/users/ann")[0] == 200
+        assert service.stop() == 0
+        assert service.lines()[-1]["event"] == "closed"
 
 
 def test_a_closed_log_fails_no_request(db: Path) -> None:

@@ -6,8 +6,9 @@ A request that is short is answered on the event loop, where it arrives; all oth
 import asyncio
 import re
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from functools import partial
+from http import HTTPMethod
 from itertools import count
 from secrets import token_hex
 from typing import Any
@@ -15,6 +16,8 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
+from unbasket.domain.id_text import parse_id
+from unbasket.domain.ids import KINDS
 from unbasket.errors import UnbasketError
 from unbasket.service import decoding, logs
 from unbasket.service.auth import invalid_key
@@ -33,11 +36,12 @@ from unbasket.service.static import static_files
 PENALTY = 0.1
 """Seconds until a response 429 is sent, so that a client which retries at once is slowed down."""
 
+_METHODS = set(HTTPMethod)
 _LOGGED_REFUSALS = 5  # responses 429 per second
-_METHODS = {"GET", "PUT", "POST", "DELETE", "HEAD", "OPTIONS", "PATCH"}
 _HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff", "server": "unbasket"}
+_FILE_METHODS = "GET, HEAD, OPTIONS"
 _LARGE = 64 * 1024  # bytes of a body that takes long to decode
-_TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
+_TRACEPARENT = re.compile(r"[0-9a-f]{2}-(?P<id>[0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]([02468ace]|(?P<recorded>[0-9a-f]))")
 _TAG_MASK = 2**64 - 1  # a hash of Python is signed
 _encode = msgspec.json.Encoder().encode
 
@@ -48,7 +52,7 @@ class Application:
     def __init__(self, shared: Shared) -> None:
         self.shared = shared
         self._router = Router(ROUTES)
-        self._limits = Limits(shared)
+        self._limits = Limits()
         self._executor = Executor(shared.settings.threads)
         self._fast_paths = {route: FastPath(route.batch_handler) for route in ROUTES if route.batch_handler is not None}
         described = _encode(document(ROUTES)), {"content-type": JSON, **_HEADERS}
@@ -86,27 +90,40 @@ class Application:
             self.busy.discard(http.protocol)
         if self.is_stopping:
             response.fields |= CLOSE
-        seconds, number = time.perf_counter() - request.start, f"{self._process}-{next(self._numbers):x}"
-        response.fields["x-request-id"], status = number, response.status
-        if status >= 400 or request.method not in ("GET", "HEAD", "OPTIONS"):
-            self._log(request, status, seconds, number)
-        method = request.method if request.method in _METHODS else "other"
-        self.shared.metrics.observe(request.template, method, status, seconds)
-        if status == 429:
+        self._record(request, response)
+        if response.status == 429:
             await asyncio.sleep(PENALTY)
         return response
 
-    def _log(self, request: Request, status: int, seconds: float, number: str) -> None:
-        """Log a response; of 429 only some, since a flood of requests must not flood the log. The metrics count all."""
-        if status == 429:
+    def unreadable(self, http: web.BaseRequest) -> Response:
+        """Return the response to a request that aiohttp could not read. The connection is closed after it."""
+        request, error = Request(self.shared, http), ApiError("malformed_request")
+        try:
+            self._limits.count(request)
+        except ApiError as too_many:
+            error = too_many
+        response = failure(error)
+        response.fields |= CLOSE
+        self._record(request, response)
+        return response
+
+    def _record(self, request: Request, response: Response) -> None:
+        """Give a response its id, and count it. Log it if it is an error or a write, or if its trace is recorded."""
+        seconds, number = time.perf_counter() - request.start, f"{self._process}-{next(self._numbers):x}"
+        response.fields["x-request-id"], status = number, response.status
+        method = request.method if request.method in _METHODS else "other"
+        self.shared.metrics.observe(request.template, method, status, seconds)
+        parent = request.headers.get("traceparent")
+        trace = None if parent is None else _TRACEPARENT.fullmatch(parent)
+        if status < 400 and method in ("GET", "HEAD", "OPTIONS") and not (trace and trace["recorded"]):
+            return
+        if status == 429:  # of these log only some, since a flood of requests must not flood the log
             try:
                 self._logged_refusals.take("all", _LOGGED_REFUSALS)
             except ApiError:
                 return
-        trace, ms = _TRACEPARENT.fullmatch(request.headers.get("traceparent", "")), round(1000 * seconds, 3)
-        facts = {"trace": trace[1]} if trace else {}
-        route, method = request.template, request.method
-        logs.get().info("response", method=method, route=route, status=status, ms=ms, request=number, **facts)
+        facts = {"ms": round(1000 * seconds, 3), "request": number} | ({"trace": trace["id"]} if trace else {})
+        logs.get().info("response", method=request.method, route=request.template, status=status, **facts)
 
     async def _respond(self, request: Request) -> Response:
         """Return the response: at once if it is short, else from the executor."""
@@ -120,8 +137,6 @@ class Application:
             result = await fast_path.handle(request)
             if result is not None:
                 return _success(request, route, result)
-        if route.body is not None:
-            return await self._with_body(request, route)
         return await self._execute(request, route)
 
     def _admit(self, request: Request) -> Route | Response:
@@ -130,16 +145,16 @@ class Application:
             raise ApiError("malformed_request", "the header Authorization comes twice", CLOSE)
         raw_path, method = request.raw_path, request.method
         file = self._files.get(raw_path)
-        if file is not None:
+        if file is not None and method != "OPTIONS":
             self._limits.count(request)
             if method not in ("GET", "HEAD"):
-                raise ApiError("method_not_allowed", "this address has GET and HEAD only", {"allow": "GET, HEAD"})
+                raise ApiError("method_not_allowed", f"this address has {_FILE_METHODS} only", {"allow": _FILE_METHODS})
             content, headers = file
             return _tagged(request, Response(200, content, headers.copy()))
         try:
             if method == "OPTIONS":
-                methods = self._router.methods(raw_path)
-                self._limits.count_probe(request)
+                methods = self._router.methods(raw_path) if file is None else _FILE_METHODS
+                self._limits.count(request, is_probe=True)
                 return Response(204, b"", {"allow": methods, **_HEADERS})
             route, path = self._router.find(method, raw_path)
         except ApiError:
@@ -149,14 +164,14 @@ class Application:
         self._authorize(request, route)
         most = self.shared.settings.max_id_bytes
         if len(raw_path) > most:  # else no id in it can be longer
-            decoding.check_path_ids(path, most)
+            decoding.check_sizes([parse_id(path[kind]) for kind in KINDS if kind in path], most, "invalid_path")
         request.query = decoding.decode_query(request.http.rel_url.raw_query_string, route.query)
         return route
 
     def _authorize(self, request: Request, route: Route) -> None:
         """Raise unless the route admits the caller. An invalid key counts against its address."""
         if not route.roles:
-            self._limits.count_probe(request)
+            self._limits.count(request, is_probe=True)
             return
         try:
             request.caller = caller = self.shared.auth.identify(request.headers)
@@ -167,35 +182,30 @@ class Application:
         if caller.shopper is not None and request.rec.was_forgotten(caller.shopper, caller.presence):
             raise invalid_key()
 
-    async def _with_body(self, request: Request, route: Route) -> Response:
-        settings = self.shared.settings
-        sent = await read_body(request.http, self._limits.max_body(request.caller), settings.timeout)
-        media_type = request.headers.get("Content-Type", "")
-        decode = partial(decoding.decode_body, sent, media_type, route, settings.max_id_bytes)
-        if len(sent) <= _LARGE:
-            request.body = decode()
-            return await self._execute(request, route)
-        try:
-            return await self._execute(request, route, decode)
-        finally:
-            del sent, decode
-            self._executor.trim_memory()
-
-    async def _execute(self, request: Request, route: Route, decode: Callable[[], Any] | None = None) -> Response:
-        """Return the response of a thread, after the body is decoded if that takes long."""
-        kind, seconds = route.runs_on, self.shared.settings.timeout
+    async def _execute(self, request: Request, route: Route) -> Response:
+        """Return the response of a thread, after reading the body, which takes long to decode if it is large."""
+        settings, kind = self.shared.settings, route.runs_on
         assert kind != "loop"
+        body = b"" if route.body is None else await read_body(request, settings.timeout)
+        media_type, is_large = request.headers.get("Content-Type", ""), len(body) > _LARGE
+        decode = partial(decoding.decode_body, body, media_type, route, settings.max_id_bytes)
+        if not is_large:
+            request.body = decode()
         with self._executor.queue(kind, caller_name(request), self._limits.in_progress(request.caller)) as queue:
             work = partial(_handle, request, route, self._fast_paths.get(route))
             try:
-                async with asyncio.timeout(seconds):
-                    if decode is not None:
+                async with asyncio.timeout(settings.timeout):
+                    if is_large:
                         request.body = await self._executor.run_long(queue, request, decode)
                     response: Response = await self._executor.run(queue, request, work)
                     return response
             except TimeoutError:
                 request.is_abandoned = True  # its next step is skipped
-                raise ApiError("timed_out", f"this takes longer than {seconds:g} s") from None
+                raise ApiError("timed_out", f"this takes longer than {settings.timeout:g} s") from None
+            finally:
+                if is_large:
+                    del body, decode
+                    self._executor.trim_memory()
 
 
 def _handle(request: Request, route: Route, fast_path: FastPath | None) -> Any:
@@ -213,9 +223,8 @@ def _last_step(request: Request, route: Route, steps: Steps[Any]) -> Steps[Respo
 
 
 def _success(request: Request, route: Route, result: Any) -> Response:
-    body, headers = result, {"content-type": route.media_type, **_HEADERS}
-    if not isinstance(body, bytes):
-        body = _encode(result)
+    body = result if isinstance(result, bytes) else _encode(result)
+    headers = {"content-type": route.media_type, **_HEADERS}
     if isinstance(result, ReadyResponse) and not result.ready:
         return Response(503, body, headers | {"retry-after": "1"})
     if route.status == 201 and isinstance(result, LearnedResponse):

@@ -53,11 +53,6 @@ class Clock:
             logs.get().error("the highest time seen could not be written", file=str(self._path), problem=str(error))
 
 
-def clock_of(db: Path) -> Path:
-    """Return the file with the highest time that the service of a database has seen."""
-    return db.with_name(db.name + "-clock")
-
-
 def _read(path: Path) -> float:
     """Return the time in a file; 0 if there is none, or not a time."""
     try:

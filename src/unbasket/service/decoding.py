@@ -1,7 +1,7 @@
 """Decoding of query strings and bodies into the schemas of their route, and the limit on the size of ids."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import chain
@@ -10,8 +10,6 @@ from urllib.parse import parse_qs
 
 import msgspec
 
-from unbasket.domain.id_text import parse_id
-from unbasket.domain.ids import KINDS
 from unbasket.service.errors import ApiError
 from unbasket.service.handlers.users import too_many_events
 from unbasket.service.routes import JSON, NDJSON, Route
@@ -30,7 +28,7 @@ _counter = msgspec.json.Decoder(list[msgspec.Raw])
 def decode_query(text: str, schema: type[msgspec.Struct]) -> msgspec.Struct:
     """Decode a query string."""
     if not text:
-        return _default(schema)
+        return schema()
     try:
         found = parse_qs(text.encode().decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=1000)
         lists = _lists(schema)
@@ -46,21 +44,12 @@ def decode_query(text: str, schema: type[msgspec.Struct]) -> msgspec.Struct:
 
 
 @cache
-def _default(schema: type[msgspec.Struct]) -> msgspec.Struct:
-    return schema()
-
-
-@cache
 def _lists(schema: type[msgspec.Struct]) -> frozenset[str]:
     return frozenset(field.name for field in msgspec.structs.fields(schema) if get_origin(field.type) is list)
 
 
-def check_path_ids(path: Mapping[str, str], most: int) -> None:
-    """Raise if an id among the path parameters has more than `most` bytes."""
-    _check_sizes([parse_id(path[kind]) for kind in KINDS if kind in path], most, "invalid_path")
-
-
-def _check_sizes(names: Iterable[object], most: int, code: str) -> None:
+def check_sizes(names: Iterable[object], most: int, code: str) -> None:
+    """Raise an error with this code if an id has more than `most` bytes."""
     few = most // 4  # a character has at most 4 bytes
     for name in names:
         if isinstance(name, str) and len(name) > few:
@@ -87,7 +76,7 @@ def decode_body(body: bytes, content_type: str, route: Route, max_id_bytes: int)
         decoded = _decode_lines(body) if media == NDJSON else _decoder(route.body).decode(body)
     if len(body) > max_id_bytes:
         parts = decoded if isinstance(decoded, list) else [decoded]
-        _check_sizes(chain.from_iterable(part.ids() for part in parts), max_id_bytes, "invalid_body")
+        check_sizes(chain.from_iterable(part.ids() for part in parts), max_id_bytes, "invalid_body")
     return decoded
 
 

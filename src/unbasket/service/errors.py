@@ -38,9 +38,7 @@ CODES = {
     "params_changing": Code(409, "named", "the parameters are being changed already; try again when that is done"),
     "slow_request": Code(408, "body", "the body did not arrive in time"),
     "too_large": Code(413, "body", "the body is larger, or has more elements, than the service accepts"),
-    "unsupported_media_type": Code(
-        415, "body", "the body must be application/json, or for events application/x-ndjson"
-    ),
+    "unsupported_media_type": Code(415, "body", "the body is not application/json, or for events application/x-ndjson"),
     "too_many_requests": Code(429, "any", "the key or the address exceeds its rate: see the header Retry-After"),
     "internal": Code(500, "any", "an error in the service, which its log describes"),
     "uncertain": Code(
@@ -52,9 +50,7 @@ CODES = {
         503, "write", "it is forgotten, but a reader keeps its bytes in a file; the next forget removes them"
     ),
     "wrong_clock": Code(503, "named", "the service's clock went back, and a new token would have expired; see its log"),
-    "timed_out": Code(
-        504, "thread", "it takes longer than the service waits; it may still happen, and is safe to repeat"
-    ),
+    "timed_out": Code(504, "thread", "it takes too long; it may still happen, and is safe to repeat"),
     "disk_full": Code(507, "write", "the disk is full; nothing was changed"),
 }
 """All errors by code, in the order of the documentation."""

@@ -26,6 +26,7 @@ Steps = Generator[None, None, Result]
 """Long work: runs until each yield without a pause, and returns the response."""
 Kind = Literal["reader", "writer"]
 
+_TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None  # of glibc
 _PAUSE_FACTOR = 2.0  # a pause takes this times as long as the step before it: long work gets a third of one core
 
 
@@ -81,8 +82,9 @@ class Executor:
 
     def trim_memory(self) -> None:
         """Return the memory of large requests to the system, after the work that was submitted before."""
-        with suppress(RuntimeError):  # the executor is shut down
-            self._long.submit(_trim)
+        if _TRIM is not None:
+            with suppress(RuntimeError):  # the executor is shut down
+                self._long.submit(_TRIM, 0)
 
     def shutdown(self) -> None:
         """Finish the work in progress."""
@@ -101,23 +103,17 @@ class Executor:
 
 async def _in_thread(pool: ThreadPoolExecutor, request: Request, work: Callable[[], Any]) -> Any:
     """Return the result of work in a thread; if the system allows no further thread, of work done here."""
-    task = Task(partial(_run, request, work, asyncio.get_running_loop()))
+    task = Task(partial(_run, request, work))
     with suppress(RuntimeError):  # no thread could be started; the pool may have queued the task, which runs once
         await asyncio.wrap_future(pool.submit(task.run))
     return task.result()
 
 
-def _run(request: Request, work: Callable[[], Any], loop: asyncio.AbstractEventLoop) -> Any:
-    """Run work unless the client is gone, and let the event loop count its events."""
+def _run(request: Request, work: Callable[[], Any]) -> Any:
+    """Run work unless the client is gone."""
     if request.is_gone:
         raise ClientGoneError
-    try:
-        return work()
-    finally:
-        results, request.results = request.results, []
-        if results:
-            with suppress(RuntimeError):  # the loop is closed
-                loop.call_soon_threadsafe(request.shared.metrics.count_events, results)
+    return work()
 
 
 def _advance(steps: Steps[Any]) -> Any:
@@ -138,9 +134,3 @@ def in_one_step(work: Callable[Given, Result]) -> Callable[Given, Steps[Result]]
         return work(*args, **kwargs)
 
     return steps
-
-
-def _trim() -> None:
-    """Return free memory to the system; glibc would keep the memory of large requests."""
-    if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)):
-        trim(0)

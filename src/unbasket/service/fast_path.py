@@ -74,8 +74,10 @@ class FastPath:
         now = time.perf_counter()
         if self._arrived:
             self._come_singly, self._arrived, self._awake_until = self._arrived == 1, 0, now + _AWAKE
-        most = max(1, int(_SLICE / self._mean))
-        batch, self._waiting = self._waiting[:most], self._waiting[most:]
+        batch = self._waiting
+        if batch:
+            most = max(1, int(_SLICE / self._mean))
+            batch, self._waiting = batch[:most], batch[most:]
         self._is_awake = bool(self._waiting) or (self._come_singly and now < self._awake_until)
         if self._is_awake:
             asyncio.get_running_loop().call_soon(self._run_batch)

@@ -8,7 +8,7 @@ from aiohttp import web
 
 from unbasket.service.auth import ANONYMOUS, Caller
 from unbasket.service.errors import ApiError, ClientGoneError
-from unbasket.service.request import Request, Shared
+from unbasket.service.request import Request
 
 _KEY_RATE, _PUBLIC_RATE = 1000, 50  # requests per second where keys are in use
 _IN_PROGRESS, _SHOPPER_IN_PROGRESS = 64, 4  # requests of one caller
@@ -49,30 +49,24 @@ class TokenBuckets:
 class Limits:
     """The limits by kind of caller: high for a key, low for a shopper and for an anonymous caller."""
 
-    def __init__(self, shared: Shared) -> None:
-        self._shared = shared
+    def __init__(self) -> None:
         self._buckets = TokenBuckets()
 
-    def count(self, request: Request) -> None:
-        """Count a request. Raises if its caller exceeds its rate, or its address if it has no valid key or token."""
-        settings, caller, has_keys = self._shared.settings, request.caller, self._shared.auth.enabled
+    def count(self, request: Request, *, is_probe: bool = False) -> None:
+        """Count a request. Raises if its caller exceeds its rate, or its address if it has no valid key or token.
+
+        Probes from this machine are not limited.
+        """
+        if is_probe and request.address in _LOOPBACK:
+            return
+        settings, caller, has_keys = request.shared.settings, request.caller, request.shared.auth.enabled
         is_public = has_keys if caller is ANONYMOUS else caller.shopper is not None
         chosen, usual = (settings.public_rate, _PUBLIC_RATE) if is_public else (settings.rate, _KEY_RATE)
         self._buckets.take(caller_name(request), usual * has_keys if chosen is None else chosen)
 
-    def count_probe(self, request: Request) -> None:
-        """Count a request to a public route. Probes from this machine are not limited."""
-        if request.address not in _LOOPBACK:
-            self.count(request)
-
     def in_progress(self, caller: Caller) -> int:
         """Return the number of requests that the caller may have in progress."""
         return _IN_PROGRESS if caller.shopper is None else _SHOPPER_IN_PROGRESS
-
-    def max_body(self, caller: Caller) -> int:
-        """Return the bytes of the caller's largest body."""
-        most = self._shared.settings.max_body
-        return most if caller.shopper is None else min(most, _SHOPPER_BODY)
 
 
 def caller_name(request: Request) -> str:
@@ -80,8 +74,11 @@ def caller_name(request: Request) -> str:
     return request.caller.name or f"address {request.address}"
 
 
-async def read_body(http: web.BaseRequest, most: int, seconds: float) -> bytes:
+async def read_body(request: Request, seconds: float) -> bytes:
     """Read a body with a limit of bytes and seconds. aiohttp discards the rest of one that is refused, for a while."""
+    http, most = request.http, request.shared.settings.max_body
+    if request.caller.shopper is not None:
+        most = min(most, _SHOPPER_BODY)
     if (http.content_length or 0) > most:
         raise _too_large(most)
     if http.headers.get("Expect", "").lower() == "100-continue" and http.transport is not None:

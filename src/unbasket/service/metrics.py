@@ -1,7 +1,7 @@
 """Metrics: since the start for Prometheus, of the last minute for `GET /v1/stats`.
 
 Every response is counted in a histogram with log-spaced bounds, which takes a microsecond and serves both. Labels are
-path templates, never ids. All counting happens on the event loop, in one thread.
+path templates, never ids. Responses are counted on the event loop, events in the threads of their requests.
 """
 
 import platform
@@ -10,16 +10,17 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from importlib.metadata import version
 from itertools import accumulate
+from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
-from prometheus_client import CollectorRegistry, Metric, ProcessCollector, core, generate_latest
+from prometheus_client import CollectorRegistry, Metric, ProcessCollector, core
 from prometheus_client.registry import Collector
 
 from unbasket.domain.results import Forgotten, Learned, Sizes
 from unbasket.errors import NotReadyError
 from unbasket.service.engine_loader import EngineLoader
-from unbasket.service.schemas.responses import Bucket, RouteStats, Stats
+from unbasket.service.schemas.responses import Bucket, ModelParams, RouteStats, StatsResponse
 
 Counts = NDArray[np.int64]
 
@@ -74,11 +75,12 @@ class Metrics:
         self._events = {result.value: 0 for result in Learned} | {"forgotten": 0}
         self._removed = 0
         self._applied = _Histogram(1)
+        self._counting = Lock()  # of events
         self._started = time.monotonic()
-        self._registry = CollectorRegistry(auto_describe=False)
+        self.registry = CollectorRegistry(auto_describe=False)
         for collector in (self, *others):
-            self._registry.register(collector)
-        self._process = ProcessCollector(registry=self._registry)
+            self.registry.register(collector)
+        self._process = ProcessCollector(registry=self.registry)
 
     def observe(self, path: str, method: str, status: int, seconds: float) -> None:
         """Count a response. `path` is a template."""
@@ -90,21 +92,18 @@ class Metrics:
         histogram.statuses[status] = histogram.statuses.get(status, 0) + 1
 
     def count_events(self, results: Iterable[Learned | Forgotten]) -> None:
-        """Count events by their results."""
-        for result in results:
-            if isinstance(result, Forgotten):
-                self._events["forgotten"] += 1
-                self._removed += result.purchases
-            else:
-                self._events[result.value] += 1
-            self._applied.add(0)
+        """Count events by their results, in any thread."""
+        with self._counting:
+            for result in results:
+                if isinstance(result, Forgotten):
+                    self._events["forgotten"] += 1
+                    self._removed += result.purchases
+                else:
+                    self._events[result.value] += 1
+                self._applied.add(0)
 
-    def exposition(self) -> bytes:
-        """Return the text for Prometheus; see CONTENT_TYPE. Slow enough to need a thread."""
-        return generate_latest(self._registry)
-
-    def stats(self) -> Stats:
-        """Return the stats of the last minute."""
+    def stats(self, params: ModelParams) -> StatsResponse:
+        """Return the stats of the last minute, with the parameters of the model."""
         now = time.monotonic()
         span = min(max(now - self._started, 1), WINDOW + now % BUCKET)
         windows = {key: route.window(now) for key, route in list(self._routes.items())}
@@ -115,7 +114,7 @@ class Metrics:
             if path.endswith("/recommendations"):
                 recommendations += window
         memory = [each.samples[0].value for each in self._process.collect() if "resident_memory" in each.name]
-        return Stats(
+        return StatsResponse(
             **self._sizes()._asdict(),
             uptime=now - self._started,
             memory=int(sum(memory)),  # 0 where the system does not tell
@@ -128,6 +127,7 @@ class Metrics:
                 Bucket(float(counts.sum()) / BUCKET, float(learned.sum()) / BUCKET, *_percentiles(counts))
                 for counts, learned in zip(recommendations[:-1], events[:-1], strict=True)
             ],
+            params=params,
         )
 
     def collect(self) -> Iterator[Metric]:

@@ -34,6 +34,10 @@ _HEADERS = {
 
 def document(routes: Sequence[Route]) -> dict[str, Any]:
     """Describe routes."""
+    kinds = [kind for route in routes for kind in (route.body, route.response) if kind not in (None, bytes)]
+    _, schemas = msgspec.json.schema_components([*kinds, ErrorResponse], ref_template=_REF)
+    for name, text in RECEIPT_FIELDS.items():
+        schemas["Receipt"]["properties"][name]["description"] = text
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, EXAMPLES[route.line])
@@ -42,7 +46,7 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
         "info": {"title": "Unbasket", "version": version("unbasket"), "description": _DESCRIPTION},
         "paths": paths,
         "components": {
-            "schemas": _schemas(routes),
+            "schemas": schemas,
             "headers": _HEADERS,
             "examples": {
                 code: {"summary": meaning, "value": msgspec.to_builtins(ErrorResponse(ErrorDetail(code, meaning)))}
@@ -53,14 +57,6 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
             },
         },
     }
-
-
-def _schemas(routes: Sequence[Route]) -> dict[str, Any]:
-    kinds = [kind for route in routes for kind in (route.body, route.response) if kind not in (None, bytes)]
-    _, components = msgspec.json.schema_components([*kinds, ErrorResponse], ref_template=_REF)
-    for name, text in RECEIPT_FIELDS.items():
-        components["Receipt"]["properties"][name]["description"] = text
-    return components
 
 
 def _schema(kind: Any) -> dict[str, Any]:
@@ -80,17 +76,13 @@ def _operation(route: Route, example: Example) -> dict[str, Any]:
         "security": [{"bearer": []}] if route.roles else [],
     }
     if route.body is not None:
-        operation["requestBody"] = {"required": not route.body_is_optional, "content": _body(route, example)}
+        schema = _schema(route.body)
+        content = {JSON: {"schema": schema} | ({} if example.body is None else {"example": example.body})}
+        if route.accepts_ndjson:
+            lines = b"\n".join(map(msgspec.json.encode, example.body)).decode()
+            content[NDJSON] = {"schema": schema | {"description": "Its elements, one per line"}, "example": lines}
+        operation["requestBody"] = {"required": not route.body_is_optional, "content": content}
     return operation
-
-
-def _body(route: Route, example: Example) -> dict[str, Any]:
-    schema = _schema(route.body)
-    content = {JSON: {"schema": schema} | ({} if example.body is None else {"example": example.body})}
-    if route.accepts_ndjson:
-        lines = b"\n".join(map(msgspec.json.encode, example.body)).decode()
-        content[NDJSON] = {"schema": schema | {"description": "Its elements, one per line"}, "example": lines}
-    return content
 
 
 def _parameters(route: Route, example: Example) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from aiohttp import web
@@ -9,7 +10,6 @@ from aiohttp import web
 from unbasket.domain.id_text import parse_id
 from unbasket.domain.ids import Id, Kind
 from unbasket.domain.privacy import PrivacyThreshold
-from unbasket.domain.results import Forgotten, Learned
 from unbasket.service.auth import ANONYMOUS, Authenticator
 from unbasket.service.empty_receipts import EmptyReceipts
 from unbasket.service.engine_loader import EngineLoader
@@ -35,11 +35,6 @@ class Request:
     Path parameters are text; query and body have the schemas of the route.
     """
 
-    __slots__ = (
-        *("address", "body", "caller", "headers", "http", "is_abandoned", "method", "path"),
-        *("query", "raw_path", "results", "shared", "start", "template", "_user"),
-    )
-
     def __init__(self, shared: Shared, http: web.BaseRequest) -> None:
         self.start = time.perf_counter()
         self.shared, self.http = shared, http
@@ -51,8 +46,6 @@ class Request:
         self.query: Any = None
         self.body: Any = None
         self.is_abandoned = False  # because it took too long
-        self._user: Id | None = None
-        self.results: list[Learned | Forgotten] = []  # of events, to be counted on the event loop
 
     @property
     def is_gone(self) -> bool:
@@ -74,23 +67,11 @@ class Request:
         """The user in the path as it is spelled there, which the engine takes as well; for a token, its shopper."""
         return parse_id(self.path["user"]) if self.caller.shopper is None else self.caller.shopper
 
-    @property
+    @cached_property
     def user(self) -> Id:
         """The user in the path as the engine holds it, or would; the same for the whole request."""
-        if self._user is None:
-            self._user = self.id_of("user", self.spelled_user)
-        return self._user
+        return self.rec.canonical_id(self.spelled_user, "user")
 
-    @property
-    def basket(self) -> Id:
-        """The basket in the path."""
-        return self.id_of("basket", parse_id(self.path["basket"]))
-
-    @property
-    def item(self) -> Id:
-        """The item in the path."""
-        return self.id_of("item", parse_id(self.path["item"]))
-
-    def id_of(self, kind: Kind, value: Id) -> Id:
-        """Return an id as the engine holds it, or would, whatever its spelling."""
-        return self.rec.canonical_id(value, kind)
+    def path_id(self, kind: Kind) -> Id:
+        """Return an id in the path as the engine holds it, or would."""
+        return self.rec.canonical_id(parse_id(self.path[kind]), kind)

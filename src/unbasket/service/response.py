@@ -7,8 +7,6 @@ from functools import lru_cache
 from aiohttp import HttpVersion11, web
 from aiohttp.abc import AbstractStreamWriter
 
-_EMPTY = (204, 304)  # statuses without a body, nor its length
-
 
 class Response(web.StreamResponse):
     """A status, a body and headers. Sending them at once takes a third of the time of `web.Response`."""
@@ -32,11 +30,11 @@ class Response(web.StreamResponse):
             fields["connection"] = "close"
         elif request.version < HttpVersion11:
             fields["connection"] = "keep-alive"
-        if self.status not in _EMPTY:
+        if self.status not in (204, 304):  # which have no body, nor its length
             fields["content-length"] = str(len(self.body))
-        lines = [f"HTTP/1.1 {self.status} {self.reason}\r\ndate: {_date(int(time.time()))}\r\n"]
-        lines += [f"{name}: {value}\r\n" for name, value in fields.items()]
-        head = "".join([*lines, "\r\n"]).encode("latin-1")
+        lines = "".join([f"{name}: {value}\r\n" for name, value in fields.items()])
+        start = f"HTTP/1.1 {self.status} {self.reason}\r\ndate: {_date(int(time.time()))}\r\n"
+        head = f"{start}{lines}\r\n".encode("latin-1")
         if request.transport is not None:
             request.transport.write(head if request.method == "HEAD" else head + self.body)
             self._stream = request.writer

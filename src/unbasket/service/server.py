@@ -6,7 +6,6 @@ requests that a connection may send ahead, and the time that it may be idle.
 
 import asyncio
 import errno
-import gc
 import os
 import resource
 import signal
@@ -27,13 +26,11 @@ from aiohttp import web
 
 from unbasket.errors import SettingsError
 from unbasket.service import logs
-from unbasket.service.app import Application, failure
+from unbasket.service.app import Application
 from unbasket.service.auth import Authenticator
-from unbasket.service.clock import Clock, clock_of
-from unbasket.service.companions import CheckpointPublisher, Companion
+from unbasket.service.background_tasks import BackgroundTask, CheckpointPublisher
+from unbasket.service.clock import Clock
 from unbasket.service.engine_loader import EngineLoader
-from unbasket.service.errors import ApiError
-from unbasket.service.limits import CLOSE
 from unbasket.service.metrics import Metrics
 from unbasket.service.request import Shared
 from unbasket.service.settings import Settings
@@ -59,7 +56,6 @@ _DESCRIPTORS = 64  # files and sockets of a service without connections, at most
 _SWITCH_INTERVAL = 5e-4  # seconds between thread switches; Python's 5e-3 would show in every latency
 _RECEIVED = 64 * 1024  # bytes in the kernel: what follows a head that is too large is read before it is refused
 _POLL = 0.01  # seconds between two looks at whether all requests have ended
-_COLLECTING = 0.5  # seconds until the garbage of requests that could not be read is collected
 _LOG_INTERVAL = 5  # seconds between two log lines about loading
 _DOING = {"opening": "opening the database", "preparing": "preparing the first responses"}
 
@@ -72,7 +68,7 @@ def run(
     ready: Ready,
     log: BinaryIO,
     reload: Callable[[], Settings] | None = None,
-    beside: Sequence[Companion] = (),
+    beside: Sequence[BackgroundTask] = (),
     accept_rollback: str | None = None,
 ) -> None:
     """Serve at an address (see `free_address`) until a signal.
@@ -83,7 +79,7 @@ def run(
     """
     lines = logs.configure(log)
     sys.setswitchinterval(_SWITCH_INTERVAL)
-    auth = Authenticator(settings.access_file, clock=Clock(clock_of(settings.db)))
+    auth = Authenticator(settings.access_file, clock=Clock(settings.db.with_name(settings.db.name + "-clock")))
     check_exposure(settings, has_keys=auth.enabled)
     options = {"witness": settings.witness, "timestamp": settings.timestamp, "accept_rollback": accept_rollback}
     loader = EngineLoader(settings.db, **options)
@@ -167,12 +163,10 @@ class Server:
                 f"this process may open {files} files and sockets at a time. Let it open one for each connection and "
                 f"{_DESCRIPTORS} more (ulimit -n, or LimitNOFILE of systemd)"
             )
-        self.grace = settings.grace
         self.tls = tls_context(settings)
         self.url = f"{'https' if self.tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
         self._app, self._address, self._stopped = app, address, asyncio.Event()
         self._most = max(1, min(settings.connections, files - _DESCRIPTORS))
-        self._open: dict[Connection, None] = {}  # oldest first
 
     async def run(self, on_listening: Callable[[], object]) -> None:
         """Serve until `stop`, and then until the requests in progress or the grace period have ended."""
@@ -191,7 +185,7 @@ class Server:
                 task.cancel()
         self._app.is_stopping = True
         with suppress(TimeoutError):
-            async with asyncio.timeout(self.grace):
+            async with asyncio.timeout(self._app.shared.settings.grace):
                 while self._app.busy:
                     await asyncio.sleep(_POLL)
         await http.shutdown(_POLL)
@@ -208,16 +202,16 @@ class Server:
             except OSError:  # the client has left, or no file can be opened
                 await asyncio.sleep(0.1)
                 continue
-            while len(self._open) + len(connecting) >= self._most:
-                self._evict()
+            while len(http.connections) + len(connecting) >= self._most:
+                self._evict(http)
                 await asyncio.sleep(_POLL)
             task = asyncio.create_task(self._connect(client, http))
             connecting.add(task)
             task.add_done_callback(connecting.discard)
 
-    def _evict(self) -> None:
+    def _evict(self, http: web.Server) -> None:
         """Close the oldest connection that has no request in progress, if there is one."""
-        for connection in self._open:
+        for connection in http.connections:  # oldest first
             if connection not in self._app.busy and connection.transport is not None:
                 connection.transport.abort()
                 return
@@ -227,7 +221,7 @@ class Server:
         timeout = IDLE_SECONDS if self.tls else None
         connect = asyncio.get_running_loop().connect_accepted_socket
         try:
-            await connect(lambda: Connection(http, self._open), client, ssl=self.tls, ssl_handshake_timeout=timeout)
+            await connect(lambda: Connection(http, self._app), client, ssl=self.tls, ssl_handshake_timeout=timeout)
         except OSError:  # no handshake
             client.close()
 
@@ -237,11 +231,9 @@ class Server:
 
 
 class Connection(web.RequestHandler):
-    """A connection of aiohttp, among those that are open. Its errors have the schema of all others."""
+    """A connection of aiohttp. Its errors have the schema of all others."""
 
-    will_collect = False  # whether garbage will be collected soon
-
-    def __init__(self, http: web.Server, among: "dict[Connection, None]") -> None:
+    def __init__(self, http: web.Server, app: Application) -> None:
         super().__init__(
             http,
             loop=asyncio.get_running_loop(),
@@ -253,36 +245,21 @@ class Connection(web.RequestHandler):
             auto_decompress=False,
             access_log=None,  # type: ignore[arg-type]
         )
-        self._among, self._was_readable = among, True
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Add the connection to the open ones."""
-        self._among[self] = None
-        super().connection_made(transport)
+        self._app, self._was_readable = app, True
 
     def data_received(self, data: bytes) -> None:
         """Pass on what was received, unless a request before it could not be read."""
         if self._was_readable:
             super().data_received(data)
 
-    def connection_lost(self, exc: BaseException | None) -> None:
-        """Remove the connection from the open ones."""
-        super().connection_lost(exc)
-        del self._among[self]
-        if not (self._was_readable or Connection.will_collect):
-            Connection.will_collect = True
-            asyncio.get_running_loop().call_later(_COLLECTING, _collect)
-
-    def handle_error(self, *_: object, **__: object) -> web.StreamResponse:
+    def handle_error(
+        self, http: web.BaseRequest, _: int = 400, exc: BaseException | None = None, __: str | None = None
+    ) -> web.StreamResponse:
         """Return the response to a request that aiohttp could not read. The connection is closed after it."""
         self._was_readable = False
-        return failure(ApiError("malformed_request", headers=CLOSE))
-
-
-def _collect() -> None:
-    """Collect tracebacks of aiohttp's errors, which hold the bytes received and each other."""
-    Connection.will_collect = False
-    gc.collect()
+        if exc is not None:
+            exc.__traceback__ = None  # which references the bytes received and, through its frames, the error itself
+        return self._app.unreadable(http)
 
 
 @dataclass(eq=False)
@@ -293,8 +270,8 @@ class _Process:
     app: Application
     log: logs.Lines
     gather: Callable[[], Settings] | None
-    companions: Sequence[Companion]
-    running: list[asyncio.Task[None]] = field(default_factory=list)  # companions, in their order
+    background_tasks: Sequence[BackgroundTask]
+    running: list[asyncio.Task[None]] = field(default_factory=list)  # background tasks, in their order
     stop_signal: signal.Signals | None = None
     failure: BaseException | None = None
 
@@ -314,28 +291,29 @@ class _Process:
             watching.cancel()
             loader.cancel()
             await loading
-            for companion, running in zip(self.companions, self.running, strict=False):
-                companion.stop()
+            for background_task, running in zip(self.background_tasks, self.running, strict=False):
+                background_task.stop()
                 await running
             loader.close()
             logs.get().info("closed")
 
-    async def _in_thread(self, work: Callable[[], object], companion: Companion | None = None) -> None:
-        """Load, or run a companion. An error stops the server."""
+    async def _in_thread(self, work: Callable[[], object], background_task: BackgroundTask | None = None) -> None:
+        """Load, or run a background task. An error stops the server."""
         try:
             await asyncio.to_thread(work)
         except Exception as error:  # noqa: BLE001 - raised in the end
             self.failure = self.failure or error
-            if companion is not None:
-                logs.failure("a companion failed", error, companion=type(companion).__name__)
+            if background_task is not None:
+                logs.failure("a background task failed", error, name=type(background_task).__name__)
             self.server.stop()
 
     def _stop(self, number: signal.Signals) -> None:
         if self.stop_signal is None:
             self.stop_signal = number
-            alarm = threading.Timer(self.server.grace + CLOSING, _exit_hard)
+            alarm = threading.Timer(self.app.shared.settings.grace + CLOSING, _exit_hard)
             alarm.daemon = True
-            alarm.start()
+            with suppress(RuntimeError):  # the system allows no further thread
+                alarm.start()
             logs.get().info("stopping", signal=number.name)
         self.server.stop()
 
@@ -352,7 +330,6 @@ class _Process:
             return
         changed, others = shared.settings.changes(wanted)
         shared.settings = msgspec.structs.replace(shared.settings, **changed)
-        self.server.grace = shared.settings.grace
         if self.server.tls is not None and tls is not None:
             self.server.tls = tls
         logs.get().info("settings reloaded", changed=changed, need_a_restart=others)
@@ -360,7 +337,7 @@ class _Process:
             self._stop(signal.SIGHUP)
 
     async def _watch(self, loading: asyncio.Task[None], bar: Bar, ready: Ready) -> None:
-        """Log the progress of loading, and then start the companions, unless loading fails."""
+        """Log the progress of loading, and then start the background tasks, unless loading fails."""
         loader = self.app.shared.loader
         while not loading.done():
             stage, logged = loader.stage, time.monotonic()
@@ -377,8 +354,8 @@ class _Process:
         if not loader.ready:
             return
         logs.get().info("ready")
-        for companion in self.companions:
-            work = self._in_thread(partial(companion.run, loader.engine), companion)
+        for background_task in self.background_tasks:
+            work = self._in_thread(partial(background_task.run, loader.engine), background_task)
             self.running.append(asyncio.create_task(work))
         ready(self.server.url, loader.engine)
 

@@ -142,7 +142,7 @@ def serve(
 
 
 class _Consuming:
-    """The consumer of Kafka's events beside the requests: a `Companion` of the service."""
+    """The consumer of Kafka's events beside the requests: a `BackgroundTask` of the service."""
 
     def __init__(self, settings: "ConsumerSettings") -> None:
         self._settings = settings

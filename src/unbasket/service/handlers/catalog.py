@@ -2,14 +2,12 @@
 
 from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import asdict
 from itertools import islice
 from typing import Any
 
-import msgspec
-
 from unbasket.domain.id_text import format_id, parse_id
 from unbasket.domain.ids import Id, Kind
+from unbasket.service.handlers import ops
 from unbasket.service.handlers.users import described
 from unbasket.service.request import Request
 from unbasket.service.schemas import requests, responses
@@ -40,7 +38,7 @@ def _page(
 ) -> tuple[list[Id], str | None]:
     """Return the next `limit` ids after `after` that match, and the `after` of the next page."""
     after, limit = request.query.after, request.query.limit
-    start = bisect_right(ids, request.id_of(kind, parse_id(after))) if after else 0
+    start = bisect_right(ids, request.rec.canonical_id(parse_id(after), kind)) if after else 0
     found = list(islice(filter(matches, islice(ids, start, None)), limit + 1))
     return found[:limit], format_id(found[limit - 1]) if len(found) > limit else None
 
@@ -74,5 +72,4 @@ def popular(request: Request) -> responses.PopularResponse:
 
 def stats(request: Request) -> responses.StatsResponse:
     """Return live statistics and parameters."""
-    stats = msgspec.structs.asdict(request.shared.metrics.stats())
-    return responses.StatsResponse(**stats, params=responses.ModelParams(**asdict(request.rec.params)))
+    return request.shared.metrics.stats(ops.params(request))

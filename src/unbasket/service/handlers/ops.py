@@ -3,6 +3,7 @@
 from dataclasses import asdict
 
 import msgspec
+from prometheus_client import generate_latest
 
 from unbasket.domain.results import ItemFactor
 from unbasket.service.request import Request
@@ -67,4 +68,4 @@ def me(request: Request) -> responses.MeResponse:
 
 def metrics(request: Request) -> bytes:
     """Return metrics for Prometheus."""
-    return request.shared.metrics.exposition()
+    return generate_latest(request.shared.metrics.registry)

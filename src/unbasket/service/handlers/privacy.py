@@ -1,5 +1,6 @@
 """Handlers for a privacy officer: receipts and proofs, retention, tokens for shoppers."""
 
+import re
 import time
 from datetime import UTC, datetime
 
@@ -15,6 +16,7 @@ from unbasket.store.retention import plan, run
 from unbasket.store.rules import parse_rules
 
 _BATCH = 100  # receipts read at once
+_NUMBER = re.compile("[1-9][0-9]{0,17}")
 
 
 def receipts(request: Request) -> responses.ReceiptsResponse:
@@ -32,11 +34,9 @@ def receipts(request: Request) -> responses.ReceiptsResponse:
 
 def receipt(request: Request) -> Receipt:
     """Return one receipt."""
-    wanted = request.path["number"]
-    if wanted.isdecimal() and wanted.isascii() and len(wanted) < 19:
-        for found in request.rec.receipts(int(wanted), int(wanted)):
-            if str(found.number) == wanted:
-                return found
+    number = int(request.path["number"]) if _NUMBER.fullmatch(request.path["number"]) else 0
+    for found in request.rec.receipts(number, number):
+        return found
     raise ApiError("unknown_receipt", "there is no receipt with this number")
 
 
@@ -73,23 +73,18 @@ def verify_receipts(request: Request) -> Steps[responses.AuditResponse]:
             f"{len(given.receipts):,} receipts are too many for one request: send at most {requests.MAX_RECEIPTS:,} at "
             "a time, or check them all with `unbasket receipts verify`",
         )
-    foreign: list[str] = []
+    rec, foreign = request.rec, list[str]()
     if given is None:
-        checked = yield from _audit_all(request.rec)
+        auditor, count = Auditor(), rec.receipt_count
+        for first in range(1, count + 1, _BATCH):  # an erasure waits for read transactions, so none may be long
+            auditor.check(rec.receipts(first, min(first + _BATCH - 1, count)))
+            yield
+        checked = auditor.outcome()
     else:
-        checked, foreign = _audit_given(request.rec, given.receipts)
+        checked, foreign = _audit_given(rec, given.receipts)
     faults = [*checked.faults, *foreign]
     found = msgspec.structs.asdict(checked) | {"ok": not faults, "faults": faults, "summary": checked.summary()}
     return msgspec.convert(found, responses.AuditResponse)
-
-
-def _audit_all(rec: DurableRecommender) -> Steps[Audit]:
-    """Verify in batches: an erasure waits for read transactions, so none may be long."""
-    auditor, count = Auditor(), rec.receipt_count
-    for first in range(1, count + 1, _BATCH):
-        auditor.check(rec.receipts(first, min(first + _BATCH - 1, count)))
-        yield
-    return auditor.outcome()
 
 
 def _audit_given(rec: DurableRecommender, given: list[Receipt]) -> tuple[Audit, list[str]]:
@@ -113,7 +108,7 @@ def retention(request: Request) -> Steps[responses.RetentionResponse]:
     if body.run:
         request.shared.empty_receipts.clear()
         outcome = run(request.rec, planned)
-        request.results.append(outcome.forgotten)
+        request.shared.metrics.count_events([outcome.forgotten])
     return responses.RetentionResponse(
         done=body.run,
         rules=msgspec.convert(planned.rules, list[responses.RuleResponse], from_attributes=True),
@@ -127,7 +122,7 @@ def retention(request: Request) -> Steps[responses.RetentionResponse]:
 def token(request: Request) -> responses.TokenResponse:
     """Issue a short-lived token for one shopper."""
     body: requests.TokenRequest = request.body
-    user = request.id_of("user", body.user)
+    user = request.rec.canonical_id(body.user, "user")
     request.shared.empty_receipts.renew(user)  # a later forget gets a receipt of its own, which ends the token
     text, expires = request.shared.auth.issue(user, body.seconds, request.rec.presence(user))
     return responses.TokenResponse(text, user, expires)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import zip_longest
 
 from unbasket.domain.id_text import parse_id
 from unbasket.domain.ids import Id
@@ -85,24 +86,21 @@ def _recommended(
     rec: DurableRecommender,
     found: Sequence[tuple[Id, float]],
     fields: Sequence[str] = (),
-    reasons: list[responses.ExplanationResponse] | None = None,
+    reasons: Sequence[responses.ExplanationResponse] = (),
 ) -> list[responses.Recommended]:
     catalog = rec.catalog
-    if not fields and not reasons:  # the usual request
-        return [
-            responses.Recommended(item, float(score))
-            if (product := catalog.get(item)) is None
-            else responses.Recommended(item, float(score), product.name, product.category)
-            for item, score in found
-        ]
-    recommended = []
-    why: Sequence[responses.ExplanationResponse | None] = reasons or [None] * len(found)
-    for (item, score), reason in zip(found, why, strict=True):
-        product = catalog[item]
-        further = {field: product.value(field) for field in fields} or None
-        each = responses.Recommended(item, float(score), product.name, product.category, further, reason)
-        recommended.append(each)
-    return recommended
+    return [
+        responses.Recommended(
+            item,
+            float(score),
+            product.name,
+            product.category,
+            {field: product.value(field) for field in fields} if fields else None,
+            reason,
+        )
+        for (item, score), reason in zip_longest(found, reasons)
+        for product in [catalog[item]]
+    ]
 
 
 def preview(request: Request) -> responses.PreviewResponse:
@@ -130,8 +128,8 @@ def preview(request: Request) -> responses.PreviewResponse:
 def _remaining(request: Request, history: list[Basket], part: requests.ForgetPart) -> list[set[Id]]:
     """Return the baskets that a forget would leave."""
     wanted = None if part.category is None else set(request.rec.catalog.members(part.category))
-    one_basket = None if part.basket is None else request.id_of("basket", part.basket)
-    one_item = None if part.item is None else request.id_of("item", part.item)
+    one_basket = None if part.basket is None else request.rec.canonical_id(part.basket, "basket")
+    one_item = None if part.item is None else request.rec.canonical_id(part.item, "item")
 
     def matches(basket: Basket, item: Id) -> bool:
         return one_basket in (None, basket.basket) and one_item in (None, item) and (wanted is None or item in wanted)
@@ -153,7 +151,7 @@ def _fallback_without(request: Request, history: list[Basket], n: int) -> list[t
 
 def explain(request: Request) -> responses.ExplanationResponse:
     """Explain the score of an item."""
-    return _explained(request, request.rec.explain(request.user, request.item, privacy=request.privacy))
+    return _explained(request, request.rec.explain(request.user, request.path_id("item"), privacy=request.privacy))
 
 
 def _explained(request: Request, reason: Explanation) -> responses.ExplanationResponse:

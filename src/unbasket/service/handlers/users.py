@@ -29,9 +29,9 @@ _SAFE = 2**53  # whole numbers below it are exact in JavaScript
 def learn(request: Request, new: Id | None = None) -> responses.LearnedResponse:
     """Learn a basket, or edit the basket with this id."""
     body: requests.NewBasket = request.body
-    user, basket = request.user, request.basket if new is None else new
+    user, basket = request.user, request.path_id("basket") if new is None else new
     result = request.rec.learn(user, body.items, basket=basket, time=_time(request, user, basket, body))
-    request.results.append(result)
+    request.shared.metrics.count_events([result])
     return responses.LearnedResponse(_learn_result(request, result), basket)
 
 
@@ -74,7 +74,9 @@ def events(request: Request) -> responses.EventsResponse | Steps[responses.Event
 
 
 def _apply_batch(request: Request, body: list[requests.LearnEvent | requests.ForgetEvent]) -> responses.EventsResponse:
-    forgotten = Counter(request.id_of("user", event.user) for event in body if isinstance(event, requests.ForgetEvent))
+    forgotten = Counter(
+        request.rec.canonical_id(event.user, "user") for event in body if isinstance(event, requests.ForgetEvent)
+    )
     _check_cost(request.rec, forgotten)
     for user in forgotten:
         request.shared.empty_receipts.discard(user)
@@ -126,7 +128,7 @@ def _weight(history: list[Basket]) -> int:
 def _apply(request: Request, events: Sequence[Event]) -> list[Any]:
     """Return the results of the events when they are durable: `Learned` or `Erased`."""
     results = request.rec.apply(events) if events else []
-    request.results += results
+    request.shared.metrics.count_events(results)
     return results
 
 
@@ -135,7 +137,8 @@ def forget(request: Request) -> responses.ForgottenResponse:
 
     A repeated forget that finds nothing gets today's empty receipt for the same event. Its secret was given before.
     """
-    basket, item = (getattr(request, kind) if kind in request.path else None for kind in ("basket", "item"))
+    basket = request.path_id("basket") if "basket" in request.path else None
+    item = request.path_id("item") if "item" in request.path else None
     event, known = Forget(request.user, basket, item), request.shared.empty_receipts
     is_empty = not any(
         basket in (None, held.basket) and (item is None or item in held.items)
@@ -184,14 +187,14 @@ def rename(request: Request) -> responses.RenamedResponse:
     """Merge the user into another, such as a guest into an account."""
     body: requests.Renaming = request.body
     request.shared.empty_receipts.discard(request.user)
-    other = request.id_of("user", body.to)
+    other = request.rec.canonical_id(body.to, "user")
     renamed = request.rec.rename(request.user, other)
     return responses.RenamedResponse(other, *renamed, renamed.receipt, renamed.secret, renamed.seconds)
 
 
 def suppress(request: Request) -> responses.SuppressedResponse:
     """Suppress an item: never recommend it to the user."""
-    rec, item = request.rec, request.item
+    rec, item = request.rec, request.path_id("item")
     is_known = (  # to a shopper: by the catalog, enough buyers, or their baskets
         request.caller.shopper is None
         or item in rec.catalog
@@ -215,7 +218,7 @@ def suppress(request: Request) -> responses.SuppressedResponse:
 
 def allow(request: Request) -> responses.SuppressedResponse:
     """Allow a suppressed item to be recommended again."""
-    item = request.item
+    item = request.path_id("item")
     return responses.SuppressedResponse(item, False, request.rec.allow(request.user, item))
 
 

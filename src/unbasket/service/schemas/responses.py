@@ -519,9 +519,9 @@ class Bucket(msgspec.Struct, frozen=True):
     p99: Annotated[float | None, Meta(description="The seconds within which 99 % were answered.")]
 
 
-class Stats(msgspec.Struct, frozen=True):
-    """The service during the last minute, and its size now. `calls` has keys such as "GET /v1/items"; `buckets` of two
-    seconds are oldest first.
+class StatsResponse(msgspec.Struct, frozen=True):
+    """The service during the last minute, its size now, and the parameters of the model. `calls` has keys such as "GET
+    /v1/items"; `buckets` of two seconds are oldest first.
     """
 
     uptime: Annotated[float, Meta(description="The seconds since the start.")]
@@ -539,11 +539,6 @@ class Stats(msgspec.Struct, frozen=True):
         dict[str, RouteStats], Meta(description="Each route, such as `GET /v1/items`, in the last minute.")
     ]
     buckets: Annotated[list[Bucket], Meta(description="The last minute in buckets of two seconds, oldest first.")]
-
-
-class StatsResponse(Stats, frozen=True):
-    """The stats of the last minute, and the parameters of the model."""
-
     params: Annotated[ModelParams, Meta(description="The parameters of the model.")]
 
 

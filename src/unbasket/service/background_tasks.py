@@ -1,4 +1,4 @@
-"""Companions of the service: work beside the requests, on the same engine, each in a thread of its own."""
+"""Background tasks of the service: work beside the requests, on the same engine, each in a thread of its own."""
 
 import threading
 import time
@@ -16,7 +16,7 @@ INTERVAL = 300.0
 """Seconds between checkpoints. A witness in a folder has a file for each of them."""
 
 
-class Companion(Protocol):
+class BackgroundTask(Protocol):
     """Work that begins when the engine is ready, and ends before it is closed."""
 
     def run(self, rec: DurableRecommender) -> object:
@@ -30,7 +30,7 @@ class Companion(Protocol):
 
 
 class CheckpointPublisher:
-    """A companion that publishes the checkpoints of an engine which has a witness.
+    """A background task that publishes the checkpoints of an engine which has a witness.
 
     The first one is published when the database is opened. If the witness can't be reached later, the service goes on:
     the next checkpoint covers what this one would have.

@@ -70,5 +70,5 @@ def test_its_error_ends_the_service(db: Path) -> None:
     log = service.log.read_text()
     assert "KafkaError: no broker answers" in log
     events = [json.loads(line)["event"] for line in log.splitlines() if line.startswith("{")]
-    assert "a companion failed" in events
+    assert "a background task failed" in events
     assert events[-1] == "closed"
