@@ -105,6 +105,7 @@ class Application:
         response = failure(error)
         response.fields |= CLOSE
         self._record(request, response)
+        self._executor.trim_memory()  # what was received may be large
         return response
 
     def _record(self, request: Request, response: Response) -> None:
@@ -146,6 +147,7 @@ class Application:
         raw_path, method = request.raw_path, request.method
         file = self._files.get(raw_path)
         if file is not None and method != "OPTIONS":
+            request.template = "static file"
             self._limits.count(request)
             if method not in ("GET", "HEAD"):
                 raise ApiError("method_not_allowed", f"this address has {_FILE_METHODS} only", {"allow": _FILE_METHODS})
@@ -186,7 +188,7 @@ class Application:
         """Return the response of a thread, after reading the body, which takes long to decode if it is large."""
         settings, kind = self.shared.settings, route.runs_on
         assert kind != "loop"
-        body = b"" if route.body is None else await read_body(request, settings.timeout)
+        body = bytearray() if route.body is None else await read_body(request, settings.timeout)
         media_type, is_large = request.headers.get("Content-Type", ""), len(body) > _LARGE
         decode = partial(decoding.decode_body, body, media_type, route, settings.max_id_bytes)
         if not is_large:

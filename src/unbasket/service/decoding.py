@@ -62,7 +62,7 @@ def check_sizes(names: Iterable[object], most: int, code: str) -> None:
                 )
 
 
-def decode_body(body: bytes, content_type: str, route: Route, max_id_bytes: int) -> Any:
+def decode_body(body: bytearray, content_type: str, route: Route, max_id_bytes: int) -> Any:
     """Decode a request body as its route wants it."""
     if route.body is None or (route.body_is_optional and not body):
         return None
@@ -80,7 +80,7 @@ def decode_body(body: bytes, content_type: str, route: Route, max_id_bytes: int)
     return decoded
 
 
-def _check_count(body: bytes, *, is_ndjson: bool) -> None:
+def _check_count(body: bytearray, *, is_ndjson: bool) -> None:
     """Reject too many events before decoding, which would take memory and block other requests.
 
     Every other line may be blank; the handler checks the exact number.
@@ -93,7 +93,7 @@ def _check_count(body: bytes, *, is_ndjson: bool) -> None:
         raise too_many_events(f"{count:,} events")
 
 
-def _decode_lines(body: bytes) -> Any:
+def _decode_lines(body: bytearray) -> Any:
     with suppress(*_MALFORMED):
         return _line_decoder.decode_lines(body)
     events = []

@@ -27,6 +27,7 @@ Steps = Generator[None, None, Result]
 Kind = Literal["reader", "writer"]
 
 _TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None  # of glibc
+_TRIM_AFTER = 0.5  # seconds: requests that follow each other use the same memory
 _PAUSE_FACTOR = 2.0  # a pause takes this times as long as the step before it: long work gets a third of one core
 
 
@@ -50,7 +51,7 @@ class Executor:
         self._share = max(1, threads // 2)
         self._pools = {kind: ThreadPoolExecutor(threads, kind) for kind in get_args(Kind)}
         self._long = ThreadPoolExecutor(1, "long")
-        self._resume_at = 0.0
+        self._resume_at, self._will_trim = 0.0, False
         self._queues: dict[tuple[Kind, str], CallerQueue] = {}
 
     @contextmanager
@@ -81,10 +82,15 @@ class Executor:
         return result
 
     def trim_memory(self) -> None:
-        """Return the memory of large requests to the system, after the work that was submitted before."""
-        if _TRIM is not None:
-            with suppress(RuntimeError):  # the executor is shut down
-                self._long.submit(_TRIM, 0)
+        """Return the memory of large requests to the system soon, in the thread of long work."""
+        if _TRIM is not None and not self._will_trim:
+            self._will_trim = True
+            asyncio.get_running_loop().call_later(_TRIM_AFTER, self._trim, _TRIM)
+
+    def _trim(self, trim: Callable[[int], object]) -> None:
+        self._will_trim = False
+        with suppress(RuntimeError):  # the executor is shut down
+            self._long.submit(trim, 0)
 
     def shutdown(self) -> None:
         """Finish the work in progress."""

@@ -74,7 +74,7 @@ def caller_name(request: Request) -> str:
     return request.caller.name or f"address {request.address}"
 
 
-async def read_body(request: Request, seconds: float) -> bytes:
+async def read_body(request: Request, seconds: float) -> bytearray:
     """Read a body with a limit of bytes and seconds. aiohttp discards the rest of one that is refused, for a while."""
     http, most = request.http, request.shared.settings.max_body
     if request.caller.shopper is not None:
@@ -96,7 +96,7 @@ async def read_body(request: Request, seconds: float) -> bytes:
         raise ApiError("malformed_request", "the body is not as its headers say", CLOSE) from None
     except ConnectionError:
         raise ClientGoneError from None
-    return bytes(body)
+    return body
 
 
 def _too_large(most: int) -> ApiError:

@@ -40,7 +40,7 @@ class Request:
         self.shared, self.http = shared, http
         self.method, self.headers, self.address = http.method, http.headers, http.remote or ""
         self.raw_path = http.rel_url.raw_path.encode("utf-8", "surrogateescape")  # undecoded: an id may have a slash
-        self.template = "unknown"  # the path template of the route, for metrics and logs
+        self.template = "unknown"  # the path template of the route, for metrics and logs; or "static file"
         self.caller = ANONYMOUS
         self.path: dict[str, str] = {}
         self.query: Any = None

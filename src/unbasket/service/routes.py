@@ -152,16 +152,17 @@ ROUTES = (
 
 
 class Router:
-    """All path templates as one regular expression. It matches undecoded paths, since an id may contain a slash."""
+    """The path templates by their number of segments. They match undecoded paths, since an id may contain a slash."""
 
     def __init__(self, routes: Iterable[Route]) -> None:
         by_path: dict[str, dict[str, Route]] = {}
         for route in routes:
             by_path.setdefault(route.path, {})[route.method] = route
-        literal_first = sorted(by_path, key=lambda path: path.count("{"))
-        self._routes = {f"path_{number}": by_path[path] for number, path in enumerate(literal_first)}
-        patterns = [_PARAMETER.sub("([^/]+)", path) + f"(?P<path_{n}>)" for n, path in enumerate(literal_first)]
-        self._pattern = re.compile("|".join(patterns).encode())
+        self._templates: dict[int, list[tuple[list[bytes | None], dict[str, Route]]]] = {}  # None: a parameter
+        for path in sorted(by_path, key=lambda path: path.count("{")):  # literal ones first
+            template = [None if segment.startswith("{") else segment.encode() for segment in path.split("/")]
+            self._templates.setdefault(len(template), []).append((template, by_path[path]))
+        self._most = max(self._templates)
 
     def find(self, method: str, raw_path: bytes) -> tuple[Route, dict[str, str]]:
         """Return the route of a method and an undecoded path, and its decoded path parameters. HEAD is as GET."""
@@ -170,9 +171,8 @@ class Router:
         if route is None:
             methods = self.methods(raw_path)
             raise ApiError("method_not_allowed", f"this address has {methods} only", {"allow": methods})
-        end, names = found.lastindex or 0, route.path_params  # its parameters come before the group of its name
         try:
-            return route, {name: unescaped(found[end - len(names) + i]).decode() for i, name in enumerate(names)}
+            return route, dict(zip(route.path_params, [unescaped(each).decode() for each in found], strict=True))
         except UnicodeDecodeError:
             raise ApiError("invalid_path", "a part of the path is not UTF-8 when decoded") from None
 
@@ -181,11 +181,14 @@ class Router:
         _, routes = self._match(raw_path)
         return ", ".join(sorted({*routes, "OPTIONS", *(["HEAD"] if "GET" in routes else [])}))
 
-    def _match(self, raw_path: bytes) -> tuple[re.Match[bytes], dict[str, Route]]:
-        found = self._pattern.fullmatch(raw_path)
-        if found is None:
-            raise ApiError("not_found", "there is no such address; /openapi.json describes all")
-        return found, self._routes[found.lastgroup or ""]
+    def _match(self, raw_path: bytes) -> tuple[list[bytes], dict[str, Route]]:
+        """Return the parameters in a path, and the routes by method."""
+        segments = raw_path.split(b"/", self._most)
+        for template, routes in self._templates.get(len(segments), ()):
+            found = [segment for segment, literal in zip(segments, template, strict=True) if segment != literal]
+            if len(found) == template.count(None) and all(found):
+                return found, routes
+        raise ApiError("not_found", "there is no such address; /openapi.json describes all")
 
 
 def unescaped(path: bytes) -> bytes:
