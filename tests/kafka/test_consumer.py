@@ -23,7 +23,7 @@ from unbasket.core.check.testing import Interrupter
 from unbasket.domain.events import Forget, Learn
 from unbasket.domain.rejection import Reason
 from unbasket.kafka import ConsumerSettings, EventConsumer
-from unbasket.kafka.consumer import _uncollected
+from unbasket.kafka.consumer import _with_collector
 
 pytestmark = pytest.mark.kafka
 
@@ -208,14 +208,14 @@ def test_a_thread_beside_other_callers(broker: Broker, topic: str, path: Path) -
 
 def test_an_interrupt_leaves_the_garbage_collector_on() -> None:
     """Whichever bytecode of a call it comes at, and while its traceback is kept."""
-    kept = list[BaseException]()
+    kept, coverage = list[BaseException](), sys.gettrace()
     for moment in range(100):
         try:
             try:
                 sys.settrace(Interrupter(moment, signal.SIGINT))
-                assert not _uncollected(gc.isenabled)
+                assert not _with_collector(gc.disable, gc.isenabled)
             finally:
-                sys.settrace(None)
+                sys.settrace(coverage)
         except KeyboardInterrupt as error:
             kept.append(error)
         assert gc.isenabled()
@@ -227,7 +227,7 @@ def test_garbage_is_collected_while_brokers_are_down(path: Path, monkeypatch: py
     message = Mock(error=Mock(return_value=None), partition=Mock(return_value=0), offset=Mock(return_value=0))
     message.key.return_value, message.value.return_value = b"key", b"no event"
     client = Mock(consume=Mock(return_value=[message]), get_watermark_offsets=Mock(return_value=(0, 1)))
-    outbox = Mock(flush=Mock(side_effect=lambda _: gc.isenabled()))
+    outbox = Mock(is_flushed=False, flush=Mock(side_effect=lambda _: gc.isenabled()))
     for name, double in {"Consumer": client, "Outbox": outbox, "check_topics": None}.items():
         monkeypatch.setattr(f"unbasket.kafka.consumer.{name}", Mock(return_value=double))
     with ub.open(path) as rec:

@@ -145,7 +145,7 @@ def learns_first(events: Sequence[Event]) -> list[Event]:
     """
     forgetting, learns, others = set[str](), list[Event](), list[Event]()  # 7 and "7" are one user
     for event in events:
-        if type(event) is Learn and str(event.user) not in forgetting:
+        if type(event) is Learn and not (forgetting and str(event.user) in forgetting):  # without forgets, no text
             learns.append(event)
         else:
             forgetting.add(str(event.user))

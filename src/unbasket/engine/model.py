@@ -46,7 +46,7 @@ from unbasket.errors import (
 )
 from unbasket.params import Params
 
-_AT_ONCE = 32  # learns under one lock, about 0.1 ms: readers wait for no more
+_AT_ONCE = 64  # learns under one lock, about 0.2 ms: readers wait for no more
 _CHUNK = 256  # users that are rebuilt under one lock: writers wait for no more than these
 
 EventResult = Learned | Forgotten | Renamed | bool

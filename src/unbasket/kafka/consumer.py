@@ -84,7 +84,7 @@ class EventConsumer:
                 messages = self._consumer.consume(1, _POLL)
                 if messages and settings.batch > 1:
                     messages += self._consumer.consume(settings.batch - 1, 0)
-                self._apply(messages)
+                _with_collector(gc.disable, self._apply, messages)
             self._store_delivered()
             self._tell_group()
         finally:
@@ -170,11 +170,11 @@ class EventConsumer:
     def _apply(self, messages: Sequence[Message]) -> None:
         """Apply the messages that are new to this database, and send what follows from them."""
         cursors = self._rec.cursors()
-        entries = _uncollected(self._new_entries, messages, cursors)
-        if entries and self._outbox.flush(self._stop):
+        entries = self._new_entries(messages, cursors)
+        if entries and self._flush():
             self._commit(entries)
         self._send_receipts()
-        if self._outgoing and self._outbox.flush(self._stop):
+        if self._outgoing and self._flush():
             self._delivered |= self._outgoing
             self._outgoing = {}
         if not entries:
@@ -226,13 +226,13 @@ class EventConsumer:
         last: dict[Any, Any] = {message.partition(): message.offset() for message, _ in entries}
         cursors = {self._cursor(number): offset + 1 for number, offset in last.items()}
         try:
-            _uncollected(self._rec.apply_checked, events, self._delivered | cursors)
+            self._rec.apply_checked(events, self._delivered | cursors)
         except (InvalidIdError, InvalidEventError):
             if len(entries) > 1:
                 half = len(entries) // 2
                 return self._commit(entries[:half]) and self._commit(entries[half:])
             self._reject(entries[0][0], Reason.OTHER_TYPE)
-            return self._outbox.flush(self._stop) and self._commit([(entries[0][0], None)])
+            return self._flush() and self._commit([(entries[0][0], None)])
         except ErasureBlockedError as error:  # all was committed
             self.counters.blocked += 1
             self._warn(str(error))
@@ -268,6 +268,10 @@ class EventConsumer:
             self._consumer.commit(offsets=offsets, asynchronous=True)
 
     # Messages out -----------------------------------------------------------------------------------------------
+
+    def _flush(self) -> bool:
+        """Wait until all messages out are delivered; return False if `stop` was set first."""
+        return self._outbox.is_flushed or _with_collector(gc.enable, self._outbox.flush, self._stop)
 
     def _skip(self, message: Message) -> None:
         """Skip a message that was applied before; the tombstones for it may be missing."""
@@ -312,15 +316,17 @@ class EventConsumer:
             self._rec.apply([], cursors=self._delivered)
 
 
-def _uncollected(function: Callable[P, Result], *arguments: P.args, **named: P.kwargs) -> Result:
-    """Call a function without garbage collection, which took a tenth of the time: a batch has many objects, no cycles.
+def _with_collector(
+    switch: Callable[[], None], function: Callable[P, Result], *arguments: P.args, **named: P.kwargs
+) -> Result:
+    """Call a function with garbage collection switched on or off.
 
-    This is no context manager, which an interrupt could keep from ending. A wait for brokers may last: not here.
+    It took a tenth of the time of a batch, which has many objects and no cycles; but a wait for brokers may last. This
+    is no context manager, which an interrupt could keep from ending.
     """
-    was_enabled = gc.isenabled()
+    switch_back = gc.enable if gc.isenabled() else gc.disable
     try:
-        gc.disable()
+        switch()
         return function(*arguments, **named)
     finally:
-        if was_enabled:
-            gc.enable()
+        switch_back()

@@ -51,6 +51,11 @@ class Outbox:
         """Send a tombstone for a key into the topic of the events: its compaction removes all messages of the key."""
         self._send(self._settings.topic, key, None, [], partition=partition)
 
+    @property
+    def is_flushed(self) -> bool:
+        """Whether all that was sent is known to be delivered."""
+        return not (len(self._producer) or self._refused or self._failure)
+
     def flush(self, stop: Flag) -> bool:
         """Wait until all that was sent is delivered; return False if `stop` was set first."""
         while len(self._producer) or self._refused:
