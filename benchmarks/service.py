@@ -7,6 +7,7 @@ stay, so memory grows; a restarted service shows how much of the growth is the l
 constant under a load that forgets as much as it learns.
 """
 
+import asyncio
 import json
 import os
 import shutil
@@ -148,7 +149,8 @@ class Constant(Application):
         self._body = body
 
     async def keep_time(self) -> None:
-        """Do nothing: there are no tokens."""
+        """Do nothing, until cancelled: there are no tokens."""
+        await asyncio.Event().wait()
 
     def close(self) -> None:
         """Do nothing."""
@@ -189,7 +191,7 @@ def reading(table: Table, servers: list[tuple[str, int]], script: Path, progress
             f"recommendations per second, {connections} connections",
             *rated,
             f"{share:.0%}",
-            _verdict(share >= 0.5, "50 %"),
+            "",
         )
         cost = [statistics.median(column) for column in zip(*costs, strict=True)]
         spent = [f"{1e6 * seconds:.0f}" for seconds in cost]
