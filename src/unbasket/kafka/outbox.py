@@ -54,7 +54,7 @@ class Outbox:
     @property
     def is_flushed(self) -> bool:
         """Whether all that was sent is known to be delivered."""
-        return not (len(self._producer) or self._refused or self._failure)
+        return not (len(self._producer) or self._refused) and self._failure is None
 
     def flush(self, stop: Flag) -> bool:
         """Wait until all that was sent is delivered; return False if `stop` was set first."""
