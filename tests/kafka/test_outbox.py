@@ -2,6 +2,8 @@
 
 import time
 from pathlib import Path
+from random import randbytes
+from threading import Event as Flag
 
 import pytest
 from tests.kafka.broker import Broker, wait_until
@@ -153,6 +155,16 @@ def test_receipts_of_all_callers_go_out(broker: Broker, topic: str, path: Path, 
         assert rec.cursors()[f"receipts/{receipts}"] == 3
     assert [record.key for record in records] == [b"1", b"2", b"3"]
     assert audit(sent).ok
+
+
+def test_a_message_that_was_refused_is_not_delivered(broker: Broker, topic: str) -> None:
+    broker.create(topic, config={"max.message.bytes": "100"})
+    outbox = Outbox(ConsumerSettings(broker.address, topic))
+    outbox.bury(randbytes(1000), 0)  # which can't be compressed
+    assert not outbox.is_flushed
+    with pytest.raises(KafkaError, match="too large"):
+        outbox.flush(Flag())
+    assert not outbox.is_flushed
 
 
 def test_a_topic_that_refuses_receipts(broker: Broker, topic: str, path: Path) -> None:

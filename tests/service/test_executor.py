@@ -245,8 +245,7 @@ def resident() -> int:
 
 
 def test_memory_of_large_work_is_returned() -> None:
-    async def run() -> None:
-        executor = Executor(2)
+    async def take_and_return(executor: Executor) -> None:
         with queue_of(executor) as queue:
             taken = await executor.run_long(queue, REQUEST, lambda: [bytes(1000) for _ in range(100_000)])
             last = taken.pop()  # keeps the heap from shrinking by itself
@@ -259,8 +258,15 @@ def test_memory_of_large_work_is_returned() -> None:
                     break
             assert resident() < before - 50e6
             del last
+
+    async def run() -> None:
+        executor, errors = Executor(2), list[object]()
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(context))
+        for _ in range(2):
+            await take_and_return(executor)
         executor.trim_memory()
         executor.shutdown()
-        await asyncio.sleep(1)  # it has no effect then
+        await asyncio.sleep(1)
+        assert not errors
 
     asyncio.run(run())

@@ -32,6 +32,7 @@ def test_metrics_and_logs_have_no_personal_data(db: Path) -> None:
     assert (stats["users"], stats["baskets"], stats["learned"], stats["forgotten"]) == (1, 1, 3, 1)
     route = stats["calls"]["PUT /v1/users/{user}/baskets/{basket}"]
     assert route["count"] >= 3
+    assert stats["calls"]["GET static file"]["count"] == 1
     assert 0 < route["p50"] <= route["p90"] <= route["p99"] < 60
     for marker in (USER, BASKET, ITEM, *OTHERS):
         assert marker not in text.decode()
@@ -43,7 +44,8 @@ def test_metrics_and_logs_have_no_personal_data(db: Path) -> None:
 
 
 def _send_markers(service: Process) -> None:
-    """Send valid and invalid requests full of markers."""
+    """Send valid and invalid requests full of markers, and one for the page."""
+    assert service.ask("GET", "/")[0] == 200
     path = BASKET_PATH.format(USER, BASKET)
     for items in (["tea", ITEM], ["tea", ITEM, "milk"], ["tea", ITEM, "milk"]):
         assert service.ask("PUT", path, {"items": items})[0] == 200
